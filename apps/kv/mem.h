@@ -1,0 +1,28 @@
+/* The memory limit: one count of everything the server holds (items, tables, buffers,
+ * connections). Any thread; no lock. Shards take credit in batches (see shard_charge), so the
+ * shared counter is touched once per many requests.
+ * Units: bytes. limit 0 means none. */
+#ifndef KV_MEM_H
+#define KV_MEM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct mem {
+    _Atomic size_t used; /* includes the credit that shards hold */
+    _Atomic size_t peak;
+    _Atomic size_t limit;
+    _Atomic size_t refused; /* reservations that did not fit */
+};
+
+/* Takes n if it fits under the limit. */
+bool mem_try(struct mem *m, size_t n);
+/* Takes n even beyond the limit: for what cannot be refused (a connection's first buffers). */
+void mem_force(struct mem *m, size_t n);
+void mem_release(struct mem *m, size_t n);
+/* Something a connection holds grows from `from` to `to` bytes: unconditional up to
+ * KV_BUF_FREE_CHARGE, so that a full server can still be asked and told to delete. */
+bool mem_grow(struct mem *m, size_t from, size_t to);
+
+#endif

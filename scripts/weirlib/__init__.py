@@ -1,0 +1,1 @@
+"""What scripts/weir is made of: command line, machine, accelerator, guest, QMP."""

@@ -1,0 +1,100 @@
+"""The parts of scripts/weir that need no guest."""
+
+import os
+import shutil
+import socket
+import subprocess
+
+import pytest
+
+from conftest import TOP
+from weirlib import accel, backlog, guest, ports
+
+PROBE_LIMIT = 120  # seconds; the emulator needs a fraction of one
+
+
+@pytest.mark.parametrize("status, reset, forced, code", [
+    (0, False, False, 0),          # powered off by ACPI
+    (1, False, False, 0),          # debug exit 0
+    (3, False, False, 1),
+    ((101 << 1) | 1, False, False, 101),
+    (255, False, False, 127),
+    (0, True, False, 102),         # a reset is no good end
+    (0, False, True, 124),
+    (-9, False, False, 137),
+])
+def test_exit_codes(status, reset, forced, code):
+    assert guest.exit_code(status, reset, forced) == code
+
+
+def test_port_options():
+    assert ports.parse("off") == "off"
+    assert ports.parse("0") == 0
+    assert ports.parse("65535") == 65535
+    for bad in ("65536", "-1", "http", ""):
+        with pytest.raises(ValueError):
+            ports.parse(bad)
+
+
+def test_forwarded_ports_are_read_from_qemu():
+    text = """Hub -1 (net0):
+  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ
+  TCP[HOST_FORWARD]   3       127.0.0.1 46589       10.0.2.15  6379     0     0
+  TCP[ESTABLISHED]   11       127.0.0.1 46589       10.0.2.15  6379     0     0
+  TCP[HOST_FORWARD]   4       127.0.0.1  9100       10.0.2.15  9100     0     0
+"""
+    assert ports.forwarded(text, {"resp": 6379, "http": 9100}) == {"resp": 46589, "http": 9100}
+
+
+def test_probe_tells_a_wrong_server_from_the_right_one():
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        # Accepted by the kernel, never answered: as QEMU does for a guest that does not listen yet.
+        assert not ports.answers(server.getsockname(), "resp", 0.1)
+
+
+def test_kvm_probe_is_a_real_machine():
+    """The probe's code runs under TCG too, where it must reach its debug exit."""
+    words = accel.probe_command(shutil.which("qemu-system-x86_64"), "tcg", "max")
+    with accel.probe_rom() as rom:
+        proc = subprocess.run([*words, "-bios", rom.name], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=PROBE_LIMIT, check=False)
+    assert proc.returncode == accel.PROBE_STATUS, proc.stderr
+
+
+def test_backlog_of_a_child_is_widened():
+    """A child listens with a backlog of 1 and never accepts; once widened, twenty connections open at once."""
+    code = ("import socket, sys; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(1); "
+            "print(s.fileno(), s.getsockname()[1], flush=True); sys.stdin.read()")
+    with subprocess.Popen(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as child:
+        fd, port = map(int, child.stdout.readline().split())
+        text = f"  TCP[HOST_FORWARD]   {fd}       127.0.0.1 {port}       10.0.2.15  6379     0     0\n"
+        assert backlog.listening_fds(text) == [fd]
+        assert backlog.widen(child.pid, [fd])
+        # A dropped SYN is sent again after a second at the earliest: none may be dropped.
+        socks = [socket.create_connection(("127.0.0.1", port), timeout=0.9) for _ in range(20)]
+        for sock in socks:
+            sock.close()
+        child.stdin.close()
+
+
+def test_backlog_of_no_process():
+    assert backlog.widen(2**22 + 1, [3]) is False
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs, one of which is not granted")
+def test_affinity_is_handed_over(tmp_path):
+    """Bound to one CPU, `weir run` says so and gives the emulator a quota of one CPU for its guest."""
+    emulator = tmp_path / "emulator"
+    emulator.write_text("#!/bin/sh\necho \"$@\" >&2\nexit 1\n")
+    emulator.chmod(0o755)
+    cpu = min(os.sched_getaffinity(0))
+    proc = subprocess.run([os.path.join(TOP, "scripts", "weir"), "run", "--qemu", str(emulator), "--kernel", "/bin/true",
+                           "--app", "/bin/true", "--accel", "tcg", "--resp", "off", "--mc", "off", "--http", "off"],
+                          preexec_fn=lambda: os.sched_setaffinity(0, {cpu}), capture_output=True, text=True,
+                          timeout=PROBE_LIMIT, check=False)
+    assert proc.returncode == 2
+    assert "1 CPUs by affinity" in proc.stderr
+    assert "quota_us=100000 period_us=100000" in proc.stderr
