@@ -132,6 +132,7 @@ int sched_init(const struct sched_config *config)
         init_cpu(cpu, cpu >= first);
     }
     idle_spin_limit_ns = config->idle_spin_ns;
+    migration_charge_ns = config->migration_ns;
     panic_describe_thread = describe_current;
     return init_boot_cpu();
 }

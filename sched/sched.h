@@ -344,6 +344,8 @@ struct sched_config {
     const char *policy;       /* NULL: drain */
     u32 interval_ms;          /* 0: the policy's own */
     u32 idle_spin_ns;         /* most that an idle CPU polls before it halts */
+    u32 migration_ns;         /* charged to a thread before it goes on on another CPU, for the caches that a measurement
+                                 in virtual time does not have; 0 otherwise */
 };
 /* Boot CPU: makes kernel_main's context a thread.  -EINVAL: bad policy name or domain size (logged). */
 int sched_init(const struct sched_config *config);

@@ -8,6 +8,7 @@
 #include "sched/thread.h"
 
 struct cpu_sched cpu_scheds[MAX_CPUS];
+u32 migration_charge_ns;
 struct lock_class runq_lock_class = { .name = "runq", .rank = RANK_RUNQ, .irq = true, .nest_by_address = true };
 
 void sched_request(struct cpu_sched *c)
@@ -111,6 +112,16 @@ static struct thread *pick_next(struct cpu_sched *c, u64 now_ns, bool *look_agai
     }
 }
 
+/* Keeps the CPU busy for as long as cold caches would: the model of virtual time has none.  Interrupts off, no lock held;
+ * the thread is charged like for any instructions of its own. */
+static void charge_migration(struct cpu_sched *c)
+{
+    c->moved_in = false;
+    for (u64 end = arch_clock_ns() + migration_charge_ns; arch_clock_ns() < end;) {
+        arch_cpu_relax();
+    }
+}
+
 /* Runs on the new thread's stack: the old one's context is saved now. */
 static void schedule_finish(struct cpu_sched *c, struct thread *prev)
 {
@@ -119,6 +130,9 @@ static void schedule_finish(struct cpu_sched *c, struct thread *prev)
     struct thread *departing = c->departing;
     c->departing = NULL;
     spin_release_raw(&c->lock);
+    if (unlikely(c->moved_in)) {
+        charge_migration(c);
+    }
     if (unlikely(departing)) {
         u32 target = policy_place_wake(departing, c->cpu, 0);
         STAT_INC(c, migrations[c->parked ? MIGRATE_PARK : MIGRATE_AFFINITY]);
@@ -170,6 +184,7 @@ void schedule(void)
         return;
     }
     if (next != c->idle) {
+        c->moved_in = migration_charge_ns && next->ran && next->last_cpu != c->cpu;
         next->last_cpu = next->cpu = c->cpu;
         next->ran = true;
         next->switches++;

@@ -83,6 +83,7 @@ struct cpu_sched {
     u32 delivered;             /* capacity while not parked */
     bool held;                 /* the host holds it back: parked for a while (park.c) */
     bool overloaded;           /* this CPU's bit in the domain's overloaded mask */
+    bool moved_in;             /* the current thread ran elsewhere before: migration_charge_ns is due */
     u64 exec_start_ns;
 
     /* Anybody pushes; the CPU itself takes all. */
@@ -114,6 +115,8 @@ struct cpu_sched {
 
 extern struct cpu_sched cpu_scheds[MAX_CPUS];
 extern struct lock_class runq_lock_class;
+/* What a thread pays for having been moved (sched_config); set once at start. */
+extern u32 migration_charge_ns;
 
 static inline struct cpu_sched *sched_of(u32 cpu)
 {

@@ -17,6 +17,7 @@ static const struct number_key number_keys[] = {
     NUMBER("sched.interval_ms", interval_ms, 1, 10000),
     NUMBER("domain.server", server_cpus, 1, MAX_CPUS),
     NUMBER("sched.idle_spin_ns", idle_spin_ns, 0, 10000000),
+    NUMBER("sched.migration_ns", migration_ns, 0, 1000000),
     NUMBER("cpus", cpus, 1, MAX_CPUS),
     NUMBER("net.queues", net_queues, 1, MAX_CPUS),
     NUMBER("net.instances", net_instances, 1, MAX_CPUS),

@@ -31,6 +31,7 @@ struct config {
     const char *policy; /* NULL: the default */
     u64 interval_ms;    /* 0: the policy's own */
     u64 server_cpus;    /* CPUs of domain 0; 0: all */
+    u64 migration_ns; /* a model's cost of caches: sched_config */
     u64 idle_spin_ns; /* IDLE_SPIN_AUTO: by the kind of CPU */
     u64 cpus; /* most CPUs to start */
 

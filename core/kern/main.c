@@ -181,6 +181,7 @@ static void init_cpus(void)
         .server_cpus = (u32)config.server_cpus,
         .policy = config.policy,
         .interval_ms = (u32)config.interval_ms,
+        .migration_ns = (u32)config.migration_ns,
         .idle_spin_ns = config.idle_spin_ns != IDLE_SPIN_AUTO ? (u32)config.idle_spin_ns
                         : arch_emulated()                     ? 0
                                                               : IDLE_SPIN_NS,

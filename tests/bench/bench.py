@@ -29,6 +29,7 @@ import plan  # noqa: E402
 import progress  # noqa: E402
 import report  # noqa: E402
 import results  # noqa: E402
+import resume  # noqa: E402
 import selftest  # noqa: E402
 import verdict  # noqa: E402
 
@@ -43,6 +44,9 @@ COARSE_NS = 100000
 
 SELFTEST_SPIN = 1000000
 
+# Busy vCPUs that the host's cost of a virtual second is told for.
+COST_CPUS = 16
+
 
 def parse_arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -54,6 +58,7 @@ def parse_arguments(argv):
     parser.add_argument("--time-ms", type=int, help="measured time of every phase, instead of the plan's")
     parser.add_argument("--only", help="regular expression on the boots' labels")
     parser.add_argument("--list", action="store_true", help="only show what would be booted")
+    parser.add_argument("--resume", action="store_true", help="keep what the last run, ended early, has finished, and do the rest")
     parser.add_argument("--within", type=float, metavar="SECONDS",
                         help="leave out boots that would end later (quick: 175)")
     parser.add_argument("--accel", choices=("vtime", "kvm", "tcg"), default="vtime")
@@ -61,6 +66,8 @@ def parse_arguments(argv):
     parser.add_argument("--quantum", type=int, default=250, help="instructions between accountings")
     parser.add_argument("--ipi-send-ns", type=int, default=0, help="charged to a sender of an IPI")
     parser.add_argument("--ipi-wake-ns", type=int, default=0, help="between an IPI and a halted CPU's wake")
+    parser.add_argument("--migration-ns", type=int, default=0,
+                        help="charged to a thread of Weir's that goes on on another CPU (caches); Linux cannot be charged")
     parser.add_argument("--wire-delay-ns", type=int, default=0)
     parser.add_argument("--qemu", default=emulator.QEMU)
     parser.add_argument("--kernel", default=guests.KERNEL)
@@ -83,6 +90,8 @@ def parse_arguments(argv):
 def planned(args):
     make, reps = plan.MODES[args.mode]
     boots = make(args.policies, args.peers, args.reps or reps)
+    if args.migration_ns:
+        args.append = f"{args.append} sched.migration_ns={args.migration_ns}".strip()
     if args.append:
         boots = [plan.dataclasses.replace(b, append=f"{b.append} {args.append}".strip())
                  if b.peer == "weir" else b for b in boots]
@@ -105,7 +114,7 @@ def configuration(args, version, test):
             "tcg": "real time, TCG (says nothing about a machine)"}[args.accel]
     config = {"mode": args.mode, "clock": unit, "accel": args.accel, "qemu": version,
               "window_ns": args.window, "quantum": args.quantum, "ipi_send_ns": args.ipi_send_ns,
-              "ipi_wake_ns": args.ipi_wake_ns, "wire_delay_ns": args.wire_delay_ns,
+              "ipi_wake_ns": args.ipi_wake_ns, "migration_ns": args.migration_ns, "append": args.append, "wire_delay_ns": args.wire_delay_ns,
               "gen_vcpus": plan.GEN_CPUS, "load": "90% get, 10% set, 16-byte keys, 100-byte values, "
               "10,000 keys, uniform, closed loop, every value verified",
               "commit": commit(), "date": datetime.datetime.now().isoformat(timespec="seconds"),
@@ -127,6 +136,16 @@ def check_emulator(args):
         raise emulator.EmulatorError(f"the self-test drifts: {bad}")
     print(test["checks"]["spin"]["text"])
     return test["version"], test
+
+
+def host_cost(outcome):
+    """Host seconds for a virtual second of 16 busy vCPUs, had the emulator had the host's cores for itself; None unless in virtual time.
+
+    Taken from the CPU time it used, so that a loaded host does not stretch it, spread over the cores that its
+    threads can fill. Busy is measured in instructions: one takes a nanosecond.
+    """
+    busy_s = outcome.vtime.get("minstructions", 0) / 1000 if outcome else 0
+    return round(outcome.cpu_s / os.cpu_count() * COST_CPUS / busy_s, 2) if busy_s else None
 
 
 class Sweep:
@@ -154,7 +173,7 @@ class Sweep:
 
     def run(self, boot, clock, workdir):
         """One boot; its finished points are kept even when it fails."""
-        console = guests.Console(boot, clock.phase)
+        console, outcome = guests.Console(boot, clock.phase), None
         log = os.path.join(self.args.out, "logs", re.sub(r"[^a-z0-9]+", "-", boot.label.lower()) + ".log")
         try:
             machine = self.machine(boot, workdir)
@@ -170,7 +189,9 @@ class Sweep:
         except OSError as error:
             self.failures.append({"boot": boot.label, "at": "start", "why": str(error), "tail": []})
         fresh = guests.points(boot, console, self.args.accel)
+        cost = host_cost(outcome)
         for p in fresh:
+            p["host_cost"] = cost
             p["command"] = " ".join(self.commands.get(boot.label, []))
         self.points += fresh
 
@@ -238,6 +259,13 @@ def main(argv=None):
         print(f"bench: {error}", file=sys.stderr)
         return 2
     sweep = Sweep(args, configuration(args, version, test))
+    if args.resume:
+        try:
+            sweep.points, boots = resume.split(resume.load(args.out, sweep.config), boots)
+        except (OSError, ValueError) as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 2
+        print(f"{len(sweep.points)} points are there already")
     started = time.monotonic()
     try:
         sweep.all(boots)

@@ -1,5 +1,7 @@
 """The numbers to reach, checked on a run's medians; each is told whether reached or not."""
 
+import statistics
+
 # (name, least or most, limit); ratios are of medians at the same number of connections.
 SPREAD_LIMIT = 0.02               # half the range over the median, c >= 8
 DRAIN_OVER_LEGACY = 1.7           # throughput, c >= 16
@@ -10,6 +12,7 @@ OVER_LINUX_HIGH = 2.0             # throughput, c >= 16
 P99_OF_LINUX = 0.5                # p99 of Linux's
 P50_ONE_US = 12.0                 # c = 1
 IPIS_PER_REQUEST = 0.1            # c = 32
+HOST_COST_S = 70                  # host seconds for a virtual second of 16 busy vCPUs
 
 
 def _by(rows, **wanted):
@@ -91,4 +94,9 @@ def check(rows):
             checks.append((f"IPIs per request of {policy} at c = 32 <= {IPIS_PER_REQUEST}",
                            per <= IPIS_PER_REQUEST, f"{per:.3f}"))
     _scaling(rows, checks)
+    costs = [r["host_cost"] for r in rows if r.get("host_cost") is not None and r["peer"] == "weir" and r["conns"] >= 16]
+    if costs:
+        middle = statistics.median(costs)
+        checks.append((f"host seconds per virtual second of 16 busy vCPUs <= {HOST_COST_S}", middle <= HOST_COST_S,
+                       f"{middle:.0f} s"))
     return checks

@@ -91,7 +91,7 @@ def summary(points):
         row = {k: first.get(k) for k in ("peer", "policy", "group", "vcpus", "conns", "mode", "dispatch_width")}
         row["reps"] = len(members)
         for key in ("rps", "p50_us", "p90_us", "p99_us", "p999_us", "max_us", "idle_share", "cpus_used",
-                    "migrations", "ipis", "switches", "requests", "client_busy_mean"):
+                    "migrations", "ipis", "switches", "requests", "client_busy_mean", "host_cost"):
             values = [m[key] for m in members if isinstance(m.get(key), (int, float))]
             row[key] = statistics.median(values) if values else None
         row["rps_spread"] = spread([m["rps"] for m in members])[1]

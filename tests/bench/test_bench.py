@@ -106,6 +106,53 @@ def test_a_missing_kernel_is_one_clear_failure(fake, capsys):
     assert "run make kernel" in capsys.readouterr().err
 
 
+def test_resume_does_only_the_rest(fake, monkeypatch, capsys):
+    """A boot that failed in the middle is run again whole; what is finished is not."""
+    fake.behave("panic=2")
+    real, begun = bench.Sweep.run, []
+
+    def heal(sweep, boot, *rest):
+        begun.append(boot.policy)
+        if boot.policy == "flow":
+            fake.behave("panic=2")
+        else:
+            fake.behave("")
+        real(sweep, boot, *rest)
+
+    monkeypatch.setattr(bench.Sweep, "run", heal)
+    run = ["quick", "--only", "sweep"] + fake.args
+    assert bench.main(run) == 1
+    first = results_of(fake)["points"]
+    assert begun == ["legacy", "drain", "flow"] and len(first) == 4 + 4 + 2
+    begun.clear()
+    monkeypatch.setattr(bench.Sweep, "run", lambda *all: (begun.append(all[1].policy), real(*all)))
+    fake.behave("")
+    assert bench.main(run + ["--resume"]) == 0
+    record = results_of(fake)
+    assert begun == ["flow"] and record["failures"] == []
+    assert record["points"][:8] == first[:8] and [p["conns"] for p in record["points"]] == [1, 8, 32, 64] * 3
+    assert "8 points are there already" in capsys.readouterr().out
+
+
+def test_resume_refuses_what_was_measured_otherwise(fake, capsys):
+    run = ["quick", "--only", "drain.*sweep"] + fake.args
+    assert bench.main(run + ["--resume"]) == 0, "nothing to go on with: all of it is run"
+    assert bench.main(run + ["--resume", "--window", "900"]) == 2
+    assert "cannot be continued: window_ns 500, now 900" in capsys.readouterr().err
+    assert len(results_of(fake)["points"]) == 4
+    (fake.out / "results.json").write_text("{")
+    assert bench.main(run + ["--resume"]) == 2
+    assert "not JSON" in capsys.readouterr().err
+
+
+def test_host_cost_is_of_sixteen_busy_cpus(fake, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    outcome = bench.emulator.Outcome(0, 99.0, 10.0, {"minstructions": 2000.0}, [], [])
+    assert bench.host_cost(outcome) == 40.0
+    assert bench.host_cost(None) is None
+    assert bench.host_cost(bench.emulator.Outcome(0, 1.0, 1.0, {}, [], [])) is None
+
+
 def test_boots_that_do_not_fit_the_time_are_named(fake, capsys):
     assert bench.main(["quick", "--within", "0.001"] + fake.args) == 0
     assert "left out for lack of time: weir drain" in capsys.readouterr().out

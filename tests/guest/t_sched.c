@@ -110,6 +110,39 @@ TEST(sched_affinity_moves_the_thread)
     CHECK(CPU_COUNT(&allowed) == sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+static void *hop(void *allowed)
+{
+    enum { HOPS = 20 };
+    const char *charge = getenv("MIGRATION_NS");
+    int cpus[2], found = 0, moved = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
+        if (CPU_ISSET(cpu, (cpu_set_t *)allowed)) {
+            cpus[found++] = cpu;
+        }
+    }
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; found == 2 && i < HOPS; i++) {
+        int before = sched_getcpu();
+        pin(pthread_self(), cpus[i % 2]);
+        CHECK(sched_getcpu() == cpus[i % 2]);
+        moved += sched_getcpu() != before;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    int64_t took = (end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec;
+    CHECK(found < 2 || moved >= HOPS - 1);
+    CHECK(!charge || took >= moved * atoll(charge));
+    return NULL;
+}
+
+/* Run with sched.migration_ns and MIGRATION_NS alike (tests/qemu/test_commands.py), every move costs that much. */
+TEST(sched_migration_back_and_forth)
+{
+    cpu_set_t allowed;
+    CHECK(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
+    join(start(hop, &allowed));
+}
+
 static int moved_to;
 
 static void *report_cpu(void *arg)

@@ -34,6 +34,13 @@ def test_application_exit_code_is_seen_outside():
     assert "argv[2]=two" in ended.console, ended.why()
 
 
+def test_a_migration_costs_what_is_charged():
+    """20 moves at 1 ms: the time is a lower bound, so that a slow host cannot fail it."""
+    ended = Ended("migration-charge", "--app", "guest-tests", "--smp", "2", "--http", "off",
+                  append="test=sched_migration_back env.MIGRATION_NS=1000000 sched.migration_ns=1000000")
+    assert ended.code == 0 and "1 passed, 0 failed" in ended.console, ended.why()
+
+
 def test_quota_is_the_guests_grant():
     """With the words that scripts/weir makes of a host's quota of one CPU, four vCPUs count as one."""
     with Guest("quota", "--smp", "4", append="grant.quota_us=100000 grant.period_us=100000") as guest:

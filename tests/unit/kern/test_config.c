@@ -110,6 +110,8 @@ static void bad_words_are_named(void **state)
     refuses("grant.cpus=1 grant.cpus=1 grant.cpus=1 grant.cpus=1 grant.cpus=1 grant.cpus=1 grant.cpus=1 grant.cpus=1 "
             "grant.cpus=1 grant.cpus=1 grant.cpus=1 grant.cpus=1 grant.cpus=1", "more than 12");
     refuses("wire.loss_ppm=1000001", "wire.loss_ppm");
+    accepts("sched.migration_ns=1000000");
+    refuses("sched.migration_ns=1000001", "sched.migration_ns=1000001: a number from 0 to 1000000");
 }
 
 static void too_long(void **state)
