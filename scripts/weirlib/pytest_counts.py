@@ -1,9 +1,13 @@
 """pytest plug-in: ends the output in "N passed, N failed" and says how to repeat a failed test.
 
-Loaded with `-p weirlib.pytest_counts`. WEIR_TIER names the make target (test-NAME) in the hint.
+Also raises the limit of file descriptors as far as it goes and knows the mark descriptors(n). Loaded with `-p weirlib.pytest_counts`. WEIR_TIER names the make target (test-NAME) in the hint.
 """
 
 import os
+
+import pytest
+
+from weirlib import descriptors
 
 
 class Counts:
@@ -26,6 +30,17 @@ def pytest_runtest_logreport(report):
         report.sections.append(("repeat", f"make test-{tier} T='{name}'"))
     elif report.when == "call" and report.passed:
         COUNTS.passed += 1
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "descriptors(n): skipped where a process may not have so many")
+    descriptors.raise_to_hard()
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("descriptors"):
+        if not descriptors.allowed(mark.args[0]):
+            pytest.skip(f"needs {mark.args[0]} file descriptors, more than this process may have")
 
 
 def pytest_collectreport(report):

@@ -195,6 +195,7 @@ def test_three_hundred_at_once(kv):
         c.close()
 
 
+@pytest.mark.descriptors(2200)
 def test_connections_cost_little(start):
     """2,000 idle ones under 100 KB each, by the server's own count and by the system's."""
     count = 2000
