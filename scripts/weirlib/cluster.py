@@ -22,7 +22,7 @@ RETRY_MS = 10000
 # Times that ports are chosen anew if another program takes one between the choice and the proxy's start.
 PORT_ATTEMPTS = 5
 # Bound of the proxy's start (seconds).
-PROXY_TIMEOUT = 20
+PROXY_TIMEOUT = 60
 SERVICES = ("resp", "mc")
 
 # One pool per protocol. ketama: a key's place on the ring depends on the guests' names alone, so that a guest that is lost (or

@@ -20,7 +20,7 @@ EXIT_SIGNALLED = 128     # plus the number of the signal that ended QEMU
 
 # Seconds. All generous: the host may have few cores and the guest many vCPUs, emulated.
 READY_TIMEOUT = 180      # from start to the first answer
-SHUTDOWN_TIMEOUT = 20    # from the power button to power-off
+SHUTDOWN_TIMEOUT = 60    # from the power button to power-off
 KVM_PROBE_TIMEOUT = 10   # a CPU that runs needs 0.1
 POLL_INTERVAL = 0.02     # between looks at a condition
 

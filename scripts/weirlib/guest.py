@@ -1,5 +1,6 @@
 """The life of one guest: start, wait until it serves, shut down in order, tell its exit code."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -53,15 +54,22 @@ def exit_code(status, reset, forced):
 
 
 def forget_old_runs():
-    """Removes the directories of the oldest ended runs and links to directories that are gone."""
-    entries = [os.path.join(RUN_DIR, name) for name in os.listdir(RUN_DIR)]
-    runs = sorted((e for e in entries if os.path.isdir(e) and not os.path.islink(e)), key=os.path.getmtime)
-    for path in runs[:-KEPT_RUNS]:
+    """Removes the directories of the oldest ended runs and links to directories that are gone.
+
+    Several guests may start at once, each doing the same: what one has looked at, another may have removed meanwhile.
+    """
+    runs = []
+    for name in os.listdir(RUN_DIR):
+        path = os.path.join(RUN_DIR, name)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.islink(path):
+                if not os.path.exists(path):
+                    os.unlink(path)
+            elif os.path.isdir(path):
+                runs.append((os.path.getmtime(path), path))
+    for _, path in sorted(runs)[:-KEPT_RUNS]:
         if read_state(path).get("exit") is not None:
             shutil.rmtree(path, ignore_errors=True)
-    for path in entries:
-        if os.path.islink(path) and not os.path.exists(path):
-            os.unlink(path)
 
 
 def read_state(run_dir):

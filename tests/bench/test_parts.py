@@ -109,7 +109,7 @@ def test_archive_is_read_by_cpio(tmp_path):
     archive = cpio.Archive()
     archive.file("sub/dir/a", b"hello", 0o600)
     archive.link("b", "sub/dir/a")
-    subprocess.run(program + ["-i", "-d", "-m"], input=archive.data(), cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(program + ["-i", "-d", "-m"], input=archive.data(), cwd=tmp_path, check=True, timeout=300)
     assert (tmp_path / "b").read_bytes() == b"hello"
 
 

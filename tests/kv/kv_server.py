@@ -9,7 +9,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Bounds of waiting for a condition, in seconds; generous, since the machine may be busy.
-PATIENCE = 60
+PATIENCE = 240
 # Where an answer is expected not to come: how long its absence is watched.
 QUIET = 0.3
 

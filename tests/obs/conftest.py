@@ -55,4 +55,4 @@ def load(guest):
     yield requests
     stop.set()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=300)

@@ -55,7 +55,7 @@ def machine(options, kernel, words, seed, disk):
     append = (f'app="/kv" gen="{load}" domain.server={options.vcpus} net=wire wire.queues={options.vcpus} '
               f"wire.delay_ns=0 {words}")
     return emulator.Machine(kernel=kernel, initrd=disk, append=append, smp=options.vcpus + options.gen, mem_mb=1024,
-                            vtime=emulator.Vtime(quantum=1000, window=2000))
+                            vtime=emulator.Vtime())
 
 
 def measure(options, kernel, words, seed, disk):

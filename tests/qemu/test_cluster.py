@@ -31,13 +31,13 @@ class Cluster:
         return weir("stop", str(self.info["pid"]), limit=END_LIMIT).returncode
 
     def resp(self):
-        return redis.Redis(port=self.info["resp"], socket_timeout=60, decode_responses=True)
+        return redis.Redis(port=self.info["resp"], socket_timeout=300, decode_responses=True)
 
     def memcached(self):
-        return Memcache(("127.0.0.1", self.info["mc"]), timeout=60)
+        return Memcache(("127.0.0.1", self.info["mc"]), timeout=300)
 
     def guest(self, i):
-        return redis.Redis(port=self.info["guests"][i]["resp"], socket_timeout=60, decode_responses=True)
+        return redis.Redis(port=self.info["guests"][i]["resp"], socket_timeout=300, decode_responses=True)
 
 
 @pytest.fixture
@@ -110,6 +110,6 @@ def test_bad_options_are_one_line(words, says):
 def test_without_the_proxy_it_says_what_to_install(monkeypatch):
     code = ("import sys; sys.path.insert(0, 'scripts')\nfrom weirlib import cluster, cli\n"
             "cluster.shutil.which = lambda *a, **k: None\nsys.exit(cli.main(['cluster', '2']))")
-    done = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, timeout=60, check=False,
+    done = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, timeout=300, check=False,
                           cwd=os.path.dirname(os.path.dirname(WEIR)))
     assert done.returncode == 2 and "run scripts/deps cluster" in done.stderr

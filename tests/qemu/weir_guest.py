@@ -15,7 +15,7 @@ LOGS = os.path.join(TOP, "build", "test-logs")
 # Bounds in seconds; none is a measure of speed. The host may have two cores for sixteen vCPUs.
 BOOT_LIMIT = 240
 END_LIMIT = 240
-REPLY_LIMIT = 60
+REPLY_LIMIT = 240
 
 
 def log_path(name):

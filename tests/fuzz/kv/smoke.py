@@ -19,7 +19,7 @@ def run(target, runs):
     program = os.path.join(TOP, "build", "fuzz", "kv-" + target)
     seeds = os.path.join(TOP, "tests", "fuzz", "kv", "seeds", target)
     with tempfile.TemporaryDirectory() as found:
-        words = [program, "-seed=1", f"-runs={runs}", "-max_len=2048", "-timeout=60", f"-artifact_prefix={found}/", found]
+        words = [program, "-seed=1", f"-runs={runs}", "-max_len=2048", "-timeout=300", f"-artifact_prefix={found}/", found]
         if os.path.isdir(seeds):
             words.append(seeds)
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
