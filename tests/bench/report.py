@@ -175,9 +175,9 @@ def table(rows):
         width = f", {r['dispatch_width']} workers" if r.get("dispatch_width") else ""
         body.append(f'<tr><td class="text">{svg.escape(shown_name(series_name(r)))}</td>'
                     f'<td class="text">{r["group"]}{width}</td><td>{r["vcpus"]}</td>{cells}'
-                    f'<td class="text">{r["verdict"] or ""}</td><td class="wide">{svg.escape(r["evidence"] or "")}</td></tr>')
+                    f'<td class="wide">{r["verdict"] or ""}<div class="soft">{svg.escape(r["evidence"] or "")}</div></td></tr>')
     return ('<div class="scroll"><table><tr><th class="text">guest</th><th class="text">series</th><th>vCPUs</th>'
-            f'{head}<th class="text">verdict</th><th class="text">evidence</th></tr>{"".join(body)}</table></div>')
+            f'{head}<th class="text">verdict and evidence</th></tr>{"".join(body)}</table></div>')
 
 
 def checks_html(checks):
