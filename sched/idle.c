@@ -56,7 +56,6 @@ void idle_loop(void)
     bool looked = false;
     for (;;) {
         u64 start = arch_clock_ns();
-        u64 irq_before = c->stats.irq_ns;
         c->idle_since_ns = start;
         board_idle(c, true);
         /* Once more, now that wakers see this CPU idle: what was queued behind a running thread between the last look and
@@ -68,6 +67,7 @@ void idle_loop(void)
             continue;
         }
         looked = false;
+        idle_clock_start(&c->idle_clock, start);
         STAT_INC(c, idle_enters);
         trace(TRACE_CAT_IDLE, TRACE_IDLE_ENTER, 0, 0, 0, 0);
         bool hit = work_waiting(c) || poll_a_while(c);
@@ -80,8 +80,7 @@ void idle_loop(void)
             }
         }
         u64 now = arch_clock_ns();
-        u64 in_irq = c->stats.irq_ns - irq_before;
-        STAT_ADD(c, idle_ns, now - start > in_irq ? now - start - in_irq : 0);
+        idle_clock_stop(&c->idle_clock, now);
         adapt(c, hit, now - start);
         trace(TRACE_CAT_IDLE, TRACE_IDLE_EXIT, 0, 0, now - start, 0);
         board_idle(c, false);

@@ -278,9 +278,5 @@ void sched_cpu_stats(u32 cpu, struct sched_cpu_stats *out)
     out->running = READ_ONCE(board[cpu].running);
     out->queued = READ_ONCE(board[cpu].queued);
     out->in_flight = READ_ONCE(board[cpu].in_flight);
-    if (!out->running) {
-        /* The present idle stretch counts too. */
-        u64 since = READ_ONCE(c->idle_since_ns), now = arch_clock_ns();
-        out->idle_ns += since && now > since ? now - since : 0;
-    }
+    out->idle_ns = idle_clock_read(&c->idle_clock, arch_clock_ns);
 }

@@ -33,6 +33,10 @@ void softwork_run_pending(struct cpu_sched *c)
         return;
     }
     u64 start = arch_clock_ns();
+    bool idle = idle_clock_runs(&c->idle_clock); /* what an interrupt does is no idling */
+    if (idle) {
+        idle_clock_stop(&c->idle_clock, start);
+    }
     struct softwork *w = c->softwork;
     c->softwork = NULL;
     bool late = false;
@@ -47,7 +51,11 @@ void softwork_run_pending(struct cpu_sched *c)
         }
         w = next;
     }
-    STAT_ADD(c, irq_ns, arch_clock_ns() - start);
+    u64 now = arch_clock_ns();
+    STAT_ADD(c, irq_ns, now - start);
+    if (idle) {
+        idle_clock_start(&c->idle_clock, now);
+    }
     if (late) {
         thread_unpark(c->worker);
     }

@@ -15,6 +15,7 @@
 #ifndef WEIR_SCHED_THREAD_H
 #define WEIR_SCHED_THREAD_H
 
+#include "sched/idle_clock.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
 #include "sched/sched.h"
@@ -104,7 +105,8 @@ struct cpu_sched {
     struct softwork *softwork_late;   /* for the worker thread */
     struct thread *worker;
     u32 spin_ns;               /* adaptive idle spin */
-    u64 idle_since_ns;
+    u64 idle_since_ns;         /* begin of the present idle stretch, for the policies */
+    u64 idle_clock;            /* idle_clock.h: read anywhere */
     u64 seed;                  /* ties of the policies */
     u64 policy_started_ns;     /* nonzero while a policy function runs here; read by the watching CPU */
     struct policy_suspect policy_suspect; /* such a call that takes too long */

@@ -166,7 +166,13 @@ def test_placement(guest, load):
 
 def test_threads(guest, load):
     wait_until(lambda: load[0] > 5, "requests")
-    found = json.loads(page(guest, "/threads?format=json"))
+
+    def with_idle_acceptor():
+        """The dump, once the load's connections have all been accepted."""
+        dump = json.loads(page(guest, "/threads?format=json"))
+        return dump if any(t["name"] == "kv-accept" and t["state"] == "blocked" for t in dump["threads"]) else None
+
+    found = wait_until(with_idle_acceptor, "the thread that accepts waits")
     by_name = {t["name"]: t for t in found["threads"]}
     assert found["deadlocks"] == []
     assert {"main", "worker", "init", "kv-accept", "kv-maint"} <= set(by_name)
