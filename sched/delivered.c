@@ -5,16 +5,13 @@
  * reports steal time, that is used instead: it is exact.  An idle CPU lets its probe lapse and arms it again when it next gets a
  * thread, so an idle machine takes no interrupt for it.
  *
- * The capacity follows slowly (delivered_math.h).  A CPU that gets less than a quarter is held back: parked like one beyond the
+ * The capacity follows slowly (delivered_math.h).  A CPU that gets a quarter or less is held back: parked like one beyond the
  * grant, so that its threads leave, for a rest that doubles each time it is needed again; then it gets a trial. */
 #include "core/base/errno.h"
 #include "core/base/log.h"
 #include "sched/delivered_math.h"
 #include "sched/thread.h"
 
-/* Between two probes: a mean of 12 ms, never a multiple of a host's tick (ns). */
-#define PROBE_MIN_NS (10 * NSEC_PER_MSEC)
-#define PROBE_JITTER_NS (4 * NSEC_PER_MSEC)
 /* Clock reads of a probe: about 2 us. */
 #define PROBE_READS 32u
 #define REST_MIN_NS (1 * NSEC_PER_SEC)
@@ -32,11 +29,16 @@ static struct meter meters[MAX_CPUS];
 static bool measuring, acting;
 static struct thread *monitor;
 
+static u64 draw_interval(struct cpu_sched *c)
+{
+    return DELIVERED_PROBE_MIN_NS + board_seed(c) % DELIVERED_PROBE_JITTER_NS;
+}
+
 void delivered_resume(struct cpu_sched *c)
 {
     /* A plain read: set once, before there are programs. */
     if (measuring && !c->probe_timer.armed) {
-        timer_arm(&c->probe_timer, arch_clock_ns() + PROBE_MIN_NS + board_seed(c) % PROBE_JITTER_NS);
+        timer_arm(&c->probe_timer, arch_clock_ns() + draw_interval(c));
     }
 }
 
@@ -79,7 +81,7 @@ static void give_verdict(struct cpu_sched *c, struct meter *m, u64 now_ns)
     if (capacity != c->delivered) {
         sched_set_capacity(c->cpu, capacity);
     }
-    if (capacity < DELIVERED_HOLD && !c->held) {
+    if (m->share <= DELIVERED_HOLD && !c->held) { /* not the published one: that may lie a step above */
         WRITE_ONCE(m->wants_rest, true);
         thread_unpark(monitor);
     }
@@ -94,19 +96,20 @@ static void probe(struct timer *timer)
         m->steal_at = 0; /* a rest is no part of the next stretch */
         return;
     }
-    u64 late = now - timer->node.key, gap = longest_gap(), taken = MAX(late, gap);
-    m->samples++;
-    WRITE_ONCE(m->stats.samples, m->stats.samples + 1);
+    u64 due = timer->node.key, interval = draw_interval(c), late = now - due, gap = longest_gap(), taken = MAX(late, gap);
+    u32 weight = 1 + delivered_missed(due, now, interval);
+    m->samples += weight;
+    WRITE_ONCE(m->stats.samples, m->stats.samples + weight);
     if (taken > DELIVERED_LATE_NS) {
-        m->hits++;
-        WRITE_ONCE(m->stats.hits, m->stats.hits + 1);
+        m->hits += weight;
+        WRITE_ONCE(m->stats.hits, m->stats.hits + weight);
         WRITE_ONCE(m->stats.taken_ns, m->stats.taken_ns + taken);
         WRITE_ONCE(m->stats.longest_ns, MAX(m->stats.longest_ns, taken));
     }
     if (m->samples >= DELIVERED_SAMPLES) {
         give_verdict(c, m, now);
     }
-    delivered_resume(c);
+    timer_arm(timer, delivered_next(due, now, interval));
 }
 
 /* ---- rests: the monitor's thread ---- */

@@ -3,7 +3,12 @@
  * The probe is a timer: it falls due at instants that have nothing to do with the host's scheduling, and finds the virtual CPU
  * running (it is on time) or not (it is late).  The share of late ones estimates the share of time that is taken away
  * (independent Bernoulli samples: arrivals see time averages; Wolff, "Poisson arrivals see time averages", 1982).  Two standard
- * deviations of such a share are at most 1 / sqrt(n): that is the error bound, and a smaller share is no finding. */
+ * deviations of such a share are at most 1 / sqrt(n): that is the error bound, and a smaller share is no finding.
+ *
+ * An outage longer than the time between probes would have made further ones late, had the timer been armed meanwhile: they
+ * are counted when it is over, and the next probe falls due on the same grid, so that a long outage weighs what it took and
+ * not what one probe does.  They are not independent of each other; so that a single standstill (of the whole host, say) does
+ * not outlive a few verdicts, one outage counts for at most a verdict's worth. */
 #ifndef WEIR_SCHED_DELIVERED_MATH_H
 #define WEIR_SCHED_DELIVERED_MATH_H
 
@@ -16,10 +21,13 @@
 /* Samples to a verdict, and how much of the difference a verdict makes good: 1 / this. */
 #define DELIVERED_SAMPLES 32u
 #define DELIVERED_SMOOTH 4u
+/* Time between two probes: this and a part of the jitter, never a multiple of a host's tick (ns). */
+#define DELIVERED_PROBE_MIN_NS (10 * NSEC_PER_MSEC)
+#define DELIVERED_PROBE_JITTER_NS (4 * NSEC_PER_MSEC)
 /* A published capacity follows only changes of an eighth: the balancer shall not chase noise.  Near the top it snaps. */
 #define DELIVERED_STEP 128u
 #define DELIVERED_NEAR_FULL 1000u
-/* Below a quarter the CPU is left alone for a while. */
+/* A share of a quarter or less: the CPU is left alone for a while. */
 #define DELIVERED_HOLD 256u
 
 static inline u32 delivered_sqrt(u32 n)
@@ -38,6 +46,18 @@ static inline u32 delivered_error(u32 n)
 {
     u32 root = delivered_sqrt(n);
     return root ? (DELIVERED_FULL + root - 1) / root : DELIVERED_FULL;
+}
+
+/* Probes that an outage hid: due_ns is when the one that ended it was due, interval_ns the time to the next. */
+static inline u32 delivered_missed(u64 due_ns, u64 now_ns, u64 interval_ns)
+{
+    return (u32)MIN((now_ns - due_ns) / interval_ns, (u64)DELIVERED_SAMPLES - 1);
+}
+
+/* When the next probe is due: on the grid of the last, after now_ns. */
+static inline u64 delivered_next(u64 due_ns, u64 now_ns, u64 interval_ns)
+{
+    return due_ns + ((now_ns - due_ns) / interval_ns + 1) * interval_ns;
 }
 
 /* Share of time taken away: hits of n samples, 0 within the error bound. */

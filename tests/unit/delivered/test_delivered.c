@@ -93,6 +93,67 @@ static void loss_is_found_within_its_bound(void **state)
     }
 }
 
+/* A host that takes the CPU away for off_ns out of every cycle_ns, with a random phase; the probe as delivered.c runs it. */
+static double found_by_probe(u64 off_ns, u64 cycle_ns, u32 probes)
+{
+    u64 due = draw(1u << 30), samples = 0, hits = 0;
+    while (probes--) {
+        u64 at = due % cycle_ns, now = at < off_ns ? due + off_ns - at : due;
+        u64 interval = DELIVERED_PROBE_MIN_NS + draw(DELIVERED_PROBE_JITTER_NS);
+        u32 weight = 1 + delivered_missed(due, now, interval);
+        samples += weight;
+        hits += now - due > DELIVERED_LATE_NS ? weight : 0;
+        due = delivered_next(due, now, interval);
+        assert_true(due > now && due <= now + interval);
+    }
+    return (double)hits / (double)samples;
+}
+
+/* Outages short and long weigh what they take: less only by the half millisecond that no probe notices. */
+static void duty_is_found_whatever_its_length(void **state)
+{
+    static const u32 percents[] = { 0, 5, 10, 25, 50, 75, 90 };
+    static const u64 lengths_ms[] = { 1, 2, 5, 10, 12, 13, 20, 50, 100, 200 };
+    (void)state;
+    for (size_t p = 0; p < ARRAY_SIZE(percents); p++) {
+        for (size_t l = 0; l < ARRAY_SIZE(lengths_ms); l++) {
+            double duty = percents[p] / 100.0;
+            u64 off = lengths_ms[l] * NSEC_PER_MSEC, cycle = percents[p] ? off * 100 / percents[p] : off;
+            double found = found_by_probe(percents[p] ? off : 0, cycle, 40000);
+            double unnoticed = duty * (double)DELIVERED_LATE_NS / (double)off;
+            assert_true(found <= duty + 0.02 && found >= duty - unnoticed - 0.02);
+            assert_true(percents[p] || found == 0);
+        }
+    }
+}
+
+static void one_standstill_is_soon_forgotten(void **state)
+{
+    u32 smooth = DELIVERED_FULL, lowest = DELIVERED_FULL, verdicts = 0, hits, n;
+    (void)state;
+    /* A minute, and then nothing. */
+    n = hits = 1 + delivered_missed(0, 60 * NSEC_PER_SEC, DELIVERED_PROBE_MIN_NS);
+    assert_int_equal(n, DELIVERED_SAMPLES);
+    while (smooth < DELIVERED_NEAR_FULL || !verdicts) {
+        smooth = delivered_smooth(smooth, delivered_loss(hits, n));
+        lowest = MIN(lowest, smooth);
+        n = DELIVERED_SAMPLES;
+        hits /= 2;
+        verdicts++;
+    }
+    assert_true(lowest > 2 * DELIVERED_HOLD && verdicts < 20);
+}
+
+static void exactly_three_quarters_taken_holds(void **state)
+{
+    u32 share = DELIVERED_FULL;
+    (void)state;
+    for (u32 i = 0; i < 60; i++) {
+        share = delivered_smooth(share, DELIVERED_FULL * 3 / 4);
+    }
+    assert_true(share <= DELIVERED_HOLD);
+}
+
 static void steal(void **state)
 {
     (void)state;
@@ -137,7 +198,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roots),  cmocka_unit_test(error_bound), cmocka_unit_test(quiet_cpu_loses_nothing),
         cmocka_unit_test(loss_is_found_within_its_bound), cmocka_unit_test(steal), cmocka_unit_test(smoothing_arrives),
-        cmocka_unit_test(hysteresis),
+        cmocka_unit_test(hysteresis), cmocka_unit_test(duty_is_found_whatever_its_length),
+        cmocka_unit_test(one_standstill_is_soon_forgotten), cmocka_unit_test(exactly_three_quarters_taken_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
