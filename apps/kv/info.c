@@ -106,11 +106,12 @@ static void section_memory(struct conn *c)
     reply_printf(c,
                  "used_memory_tables:%zu\r\nshard_credit:%zu\r\narena_used:%zu\r\n"
                  "arena_reserved:%zu\r\nmapped:%zu\r\nmaxmemory:%zu\r\nmaxmemory_human:%s\r\n"
-                 "maxmemory_policy:%s\r\nrefused_reservations:%zu\r\n",
+                 "maxmemory_policy:%s\r\nrefused_reservations:%zu\r\nsoft_memory:%zu\r\n"
+                 "soft_evictions:%llu\r\n",
                  t.table_bytes, t.credit, t.arena_used, t.arena_reserved, pages_mapped(), limit,
                  human(limit, h3, sizeof(h3)),
                  config_policy_name((uint64_t)atomic_load(&c->srv->store.policy)),
-                 atomic_load(&m->refused));
+                 atomic_load(&m->refused), atomic_load(&m->soft), (ull)t.stat[ST_EVICTED_SOFT]);
 }
 
 #define C(field) (ull) atomic_load_explicit(&n->field, memory_order_relaxed)

@@ -63,6 +63,7 @@ static void *run(void *arg)
             (void)!read(wake_fd, &n, sizeof(n));
         }
         flush_ms = delayed_flush(srv);
+        memlevel_look(&srv->store);
         store_reclaim(&srv->store);
         wait_ms = !atomic_load(&srv->no_active_expire) && store_maintain(&srv->store, clock_wall_ms()) ? KV_MAINT_MS : -1;
         if (flush_ms >= 0 && (wait_ms < 0 || flush_ms < wait_ms)) {

@@ -14,10 +14,25 @@ struct mem {
     _Atomic size_t peak;
     _Atomic size_t limit;
     _Atomic size_t refused; /* reservations that did not fit */
+    _Atomic size_t soft;    /* beyond it items are evicted, if any may be, and nothing is refused; 0: none */
+    _Atomic size_t look_at; /* used bytes at which the soft level is to be looked up again */
 };
 
 /* Takes n if it fits under the limit. */
 bool mem_try(struct mem *m, size_t n);
+static inline bool mem_over_soft(const struct mem *m)
+{
+    size_t soft = atomic_load_explicit(&m->soft, memory_order_relaxed);
+
+    return soft != 0 && atomic_load_explicit(&m->used, memory_order_relaxed) > soft;
+}
+
+static inline bool mem_look_due(const struct mem *m)
+{
+    return atomic_load_explicit(&m->used, memory_order_relaxed) >=
+           atomic_load_explicit(&m->look_at, memory_order_relaxed);
+}
+
 /* Takes n even beyond the limit: for what cannot be refused (a connection's first buffers). */
 void mem_force(struct mem *m, size_t n);
 void mem_release(struct mem *m, size_t n);

@@ -84,6 +84,12 @@ void maint_flush_at(struct server *srv, uint64_t when_ms);
 /* cpus.c: CPUs granted: min(affinity, quota), at least 1. */
 unsigned cpus_granted(void);
 
+/* memlevel.c: bytes of its own that the store may use below memory.high of the control group at `dir`, at least 1; 0 if there
+ * is no such level. used: what the store counts now. Reads files. */
+size_t memlevel_soft(const char *dir, size_t used);
+/* Looks the level up if the store has grown by a step since the last look. The maintenance thread only. */
+void memlevel_look(struct store *st);
+
 /* Sums over live and past connections. */
 struct conn_totals {
     uint64_t commands, bytes_in, bytes_out, batches;

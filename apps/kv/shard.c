@@ -131,6 +131,9 @@ bool shard_charge_slow(struct shard *s, size_t n)
         return false;
     }
     s->credit -= n;
+    if (mem_look_due(&st->mem)) {
+        wake_maint(st);
+    }
     return true;
 }
 
@@ -186,6 +189,12 @@ static struct item *item_alloc(struct shard *s, size_t size, uint64_t now_ms)
     size_t bytes = arena_round(size);
     struct item *it;
 
+    for (unsigned i = 0; i < KV_SOFT_EVICTIONS && mem_over_soft(&s->store->mem); i++) {
+        if (!shard_evict(s, now_ms)) {
+            break;
+        }
+        s->stat[ST_EVICTED_SOFT]++;
+    }
     for (unsigned tries = 0; tries < KV_EVICT_MAX; tries++) {
         if (shard_charge(s, bytes)) {
             it = arena_alloc(&s->arena, size);

@@ -38,6 +38,7 @@ enum shard_stat {
     ST_TOTAL_ITEMS,
     ST_EXPIRED,
     ST_EVICTED,
+    ST_EVICTED_SOFT, /* of those, above the soft level */
     ST_OOM, /* stores refused for want of memory */
     ST_COUNT
 };

@@ -52,6 +52,11 @@
 #define KV_EVICT_BUCKETS 64u
 /* Evictions one store may pay for before it is refused (a large value pushes out many small). */
 #define KV_EVICT_MAX 65536u
+/* Items that one new one pushes out above the soft level (memory.high): more than one, so that the store shrinks. */
+#define KV_SOFT_EVICTIONS 4u
+/* Growth after which the soft level is looked up again, and what it stays below memory.high for blocks that are kept, bytes. */
+#define KV_LEVEL_STEP   (1024u * 1024u)
+#define KV_LEVEL_MARGIN (2u * 1024u * 1024u)
 /* Maintenance period while something has an expiry time, milliseconds. */
 #define KV_MAINT_MS 100
 /* Buckets examined under one hold of a shard's lock by the active expiry. */

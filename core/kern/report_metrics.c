@@ -151,6 +151,7 @@ static void add_memory(struct text *t)
            s.events_high);
     single(t, "memory_max_events_total", "counter", "Allocations refused at grant.memory.",
            s.events_max);
+    single(t, "memory_oom_events_total", "counter", "Allocations refused, at grant.memory or for want of RAM.", s.events_oom);
 }
 
 static void add_delivered(struct text *t)

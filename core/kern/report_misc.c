@@ -29,8 +29,8 @@ void report_memory(struct text *t)
         text_add(t, "%s %lu KiB\n", kinds[k], PAGES_TO_KIB(s.kind_pages[k]));
     }
     text_add(t, "tmp %lu KiB in %u files\n", tmp_bytes / 1024, tmp_files);
-    text_add(t, "failures %lu\nhigh events %lu\nmax events %lu\n", s.alloc_failures, s.events_high,
-             s.events_max);
+    text_add(t, "failures %lu\nhigh events %lu\nmax events %lu\noom events %lu\n", s.alloc_failures,
+             s.events_high, s.events_max, s.events_oom);
     if (s.limit_pages != UINT64_MAX || s.high_pages != UINT64_MAX || s.low_pages) {
         text_add(t, "low %lu KiB\n", PAGES_TO_KIB(s.low_pages));
         text_add(t, "high %lu KiB\n", s.high_pages == UINT64_MAX ? 0 : PAGES_TO_KIB(s.high_pages));

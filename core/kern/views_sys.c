@@ -135,7 +135,8 @@ static void show_memory_events(struct text *t, struct proc *p)
     struct mem_stats s;
     (void)p;
     mem_stats(&s);
-    text_add(t, "low 0\nhigh %lu\nmax %lu\noom 0\noom_kill 0\n", s.events_high, s.events_max);
+    /* Never below low: mm_reclaim() leaves that alone.  And nothing is killed: what is out of memory is told so. */
+    text_add(t, "low 0\nhigh %lu\nmax %lu\noom %lu\noom_kill 0\n", s.events_high, s.events_max, s.events_oom);
 }
 
 #define CGROUP "/sys/fs/cgroup/"

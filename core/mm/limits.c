@@ -23,7 +23,7 @@ static u64 low_pages;               /* protected: reclaim leaves this much alone
 static u64 high_pages = UINT64_MAX; /* UINT64_MAX: none */
 static u64 max_pages = UINT64_MAX;
 static bool over_high;
-static u64 events_high, events_max;
+static u64 events_high, events_max, events_oom;
 
 void limits_init(void)
 {
@@ -58,6 +58,15 @@ bool mm_over_high(void)
     return READ_ONCE(over_high);
 }
 
+/* An allocation that fails: for the limit, or for want of RAM. */
+static void note_refusal(bool limited)
+{
+    __atomic_fetch_add(&events_oom, 1, __ATOMIC_RELAXED);
+    if (limited) {
+        __atomic_fetch_add(&events_max, 1, __ATOMIC_RELAXED);
+    }
+}
+
 bool mem_charge(enum mem_kind kind, u64 pages)
 {
     __atomic_fetch_add(&kinds[kind].pages, pages, __ATOMIC_RELAXED);
@@ -65,7 +74,7 @@ bool mem_charge(enum mem_kind kind, u64 pages)
         bool limited = READ_ONCE(max_pages) != UINT64_MAX && pages_in_use() > READ_ONCE(max_pages);
         if (unlikely(limited || pages_free_shared() < PAGE_KERNEL_RESERVE + pages)) {
             __atomic_fetch_sub(&kinds[kind].pages, pages, __ATOMIC_RELAXED);
-            __atomic_fetch_add(&events_max, 1, __ATOMIC_RELAXED);
+            note_refusal(limited);
             return false;
         }
     }
@@ -93,9 +102,7 @@ u64 mem_pages_available(void)
 
 void mem_note_refused(void)
 {
-    if (READ_ONCE(max_pages) != UINT64_MAX) {
-        __atomic_fetch_add(&events_max, 1, __ATOMIC_RELAXED);
-    }
+    note_refusal(READ_ONCE(max_pages) != UINT64_MAX);
 }
 
 u64 mm_reclaim(void)
@@ -142,4 +149,5 @@ void mem_stats(struct mem_stats *out)
     out->high_pages = READ_ONCE(high_pages);
     out->events_high = READ_ONCE(events_high);
     out->events_max = READ_ONCE(events_max);
+    out->events_oom = READ_ONCE(events_oom);
 }

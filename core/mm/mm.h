@@ -37,7 +37,9 @@ struct mem_stats {
     u64 alloc_failures;
     u64 limit_pages; /* grant.memory: beyond it ANON, NET and FILE are refused; ~0: none */
     u64 low_pages, high_pages; /* low: reclaim leaves this much alone; high: ~0 for none */
-    u64 events_high, events_max;
+    u64 events_high; /* times that usage rose above high */
+    u64 events_max;  /* allocations refused at the limit */
+    u64 events_oom;  /* allocations refused, there or for want of RAM */
     u64 mappings; /* address space: mappings that exist */
     u64 promised_pages; /* mapped writable with the promise of memory, not touched yet */
     u64 map_refused; /* mm_map, mm_remap, mm_protect: memory, MM_MAX_MAPPINGS, address space */

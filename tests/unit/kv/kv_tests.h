@@ -5,6 +5,7 @@
 int kv_base_tests(void);
 int kv_config_tests(void);
 int kv_store_tests(void);
+int kv_level_tests(void);
 int kv_table_tests(void);
 int kv_resp_tests(void);
 int kv_resp_state_tests(void);

@@ -49,6 +49,7 @@ static void max_refuses_all_but_the_kernel(void **state __unused)
     assert_int_equal(b.limit_pages, limit);
     assert_int_equal(used_pages(&b), limit);
     assert_int_equal(b.events_max, a.events_max + 1);
+    assert_int_equal(b.events_oom, a.events_oom + 1);
     assert_int_equal(page_alloc(3, MEM_NET), 0);
     paddr_t kernel = page_alloc(0, MEM_KERNEL);
     assert_int_not_equal(kernel, 0);
