@@ -3,6 +3,7 @@
 #include "core/kern/futex.h"
 #include "core/kern/grant.h"
 #include "core/kern/pressure.h"
+#include "core/kern/pressure_math.h"
 #include "core/kern/report.h"
 #include "core/kern/syscall.h"
 #include "core/mm/mm.h"
@@ -185,6 +186,13 @@ static void add_pressure(struct text *t)
 {
     struct pressure p;
     pressure_read(&p);
+    family(t, "memory_pressure_ratio", "gauge", "Share of the last seconds in which a thread waited because of grant.memory_high.");
+    const u32 averages[] = { p.avg10, p.avg60, p.avg300 };
+    static const char *const spans[] = { "10", "60", "300" };
+    for (u32 i = 0; i < ARRAY_SIZE(averages); i++) {
+        u64 millionths = (u64)averages[i] * 1000000 / PRESSURE_ONE;
+        text_add(t, "weir_memory_pressure_ratio{seconds=\"%s\"} %lu.%06lu\n", spans[i], millionths / 1000000, millionths % 1000000);
+    }
     family(t, "memory_stalled_seconds_total", "counter", "Time during which a thread waited because of grant.memory_high.");
     text_add(t, "weir_memory_stalled_seconds_total ");
     add_seconds(t, p.total_ns);

@@ -3,6 +3,7 @@
 #include "core/kern/futex.h"
 #include "core/kern/grant.h"
 #include "core/kern/pressure.h"
+#include "core/kern/pressure_math.h"
 #include "core/kern/report.h"
 #include "core/kern/symbol.h"
 #include "core/kern/syscall.h"
@@ -41,6 +42,14 @@ void report_memory(struct text *t)
     text_add(t, "stalled %lu us, slowed down %lu times for %lu us, reclaimed %lu pages in %lu goes\n",
              TO_USEC(pressure.total_ns), pressure.delays, TO_USEC(pressure.delayed_ns), pressure.reclaimed_pages,
              pressure.reclaims);
+    const u32 averages[] = { pressure.avg10, pressure.avg60, pressure.avg300 };
+    static const char *const spans[] = { "10 s", "60 s", "300 s" };
+    text_add(t, "stalled of the last");
+    for (u32 i = 0; i < ARRAY_SIZE(averages); i++) {
+        u64 hundredths = (u64)averages[i] * 10000 / PRESSURE_ONE;
+        text_add(t, "%s %s: %lu.%02lu%%", i ? "," : "", spans[i], hundredths / 100, hundredths % 100);
+    }
+    text_append(t, "\n", 1);
     text_add(t, "caches:\n");
     slab_for_each(add_slab, t);
 }

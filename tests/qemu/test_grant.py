@@ -181,5 +181,7 @@ def test_memory_levels():
         assert 0 < metrics["weir_memory_max_events_total"] <= metrics["weir_memory_oom_events_total"]
         assert sum(v for n, v in metrics.items() if n.startswith("weir_memory_used_bytes")) <= 64 * MIB
         intact(guest, stored)
+        assert max(metrics[f'weir_memory_pressure_ratio{{seconds="{s}"}}'] for s in (10, 60, 300)) > 0
+        assert re.search(r"stalled of the last 10 s: \d+\.\d\d%, 60 s: \d+\.\d\d%, 300 s: \d", guest.http("/memory"))
         assert "slowed down" in guest.http("/memory") and "max 65536 KiB" in guest.http("/memory")
         assert guest.stop() == 0
