@@ -234,6 +234,9 @@ size_t meta_set(struct conn *c, struct mc_line *l)
     }
     if (vlen > c->srv->cfg.mc_max_value) {
         atomic_fetch_add_explicit(&c->srv->count.over_value, 1, memory_order_relaxed);
+        if (!m.mode || m.mode == 'S') {
+            mc_drop_stale(c, &m.key);
+        }
         MC_ERROR(c, "SERVER_ERROR object too large for cache");
         return mc_swallow(c, l, vlen);
     }

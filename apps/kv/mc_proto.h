@@ -49,6 +49,10 @@ size_t mc_data(struct conn *c, const struct mc_line *l, size_t vlen, bool quiet,
 /* Skips the data block of a refused request; returns what the handler returns. */
 size_t mc_swallow(struct conn *c, const struct mc_line *l, size_t vlen);
 
+/* A value that was to replace whatever the key has is too large to be taken: the old one goes, as in memcached, so that nobody
+ * takes it for the new one. */
+void mc_drop_stale(struct conn *c, const struct key *k);
+
 /* mc_text.c */
 mc_fn mc_text_find(const struct arg *name);
 /* mc_text_change.c */

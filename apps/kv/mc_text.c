@@ -221,6 +221,17 @@ static bool storage_args(struct conn *c, const struct mc_line *l, struct storage
     return true;
 }
 
+void mc_drop_stale(struct conn *c, const struct key *k)
+{
+    struct shard *s = op_lock(&c->op, k);
+    struct item *old = shard_find(s, k, c->op.now_ms);
+
+    if (old) {
+        shard_delete(s, old);
+    }
+    op_unlock(&c->op, k);
+}
+
 static size_t storage(struct conn *c, struct mc_line *l, enum verb verb)
 {
     struct storage st = {.verb = verb};
@@ -242,6 +253,10 @@ static size_t storage(struct conn *c, struct mc_line *l, enum verb verb)
     if (st.vlen > c->srv->cfg.mc_max_value) {
         atomic_fetch_add_explicit(&c->srv->count.over_value, 1, memory_order_relaxed);
         mc_count_error(c);
+        k = make_key(c, &l->tok[1]);
+        if (verb == SET) {
+            mc_drop_stale(c, &k);
+        }
         MC_REPLY(c, quiet, "SERVER_ERROR object too large for cache");
         return mc_swallow(c, l, st.vlen);
     }

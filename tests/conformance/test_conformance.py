@@ -98,12 +98,14 @@ def memcached_tests(tmp_path_factory):
 @pytest.mark.parametrize("line", lines("memcached.list"), ids=lambda line: line.split()[0])
 def test_memcached(memcached_tests, line):
     name, _, rest = line.partition(" ")
-    expected = {int(n) for n in rest.partition(" ")[0].split(",") if n}
+    numbers = rest.partition(" ")[0]
+    last = int(numbers[2:]) if numbers.startswith("..") else None
+    expected = set() if last else {int(n) for n in numbers.split(",") if n}
     done = subprocess.run(["perl", "-It/lib", "-MKvAdaptor", f"t/{name}.t"], capture_output=True, text=True, errors="replace",
                           cwd=memcached_tests, timeout=LIMIT, check=False, env=dict(environment(), KV_PROGRAM=SERVER))
     report = done.stdout[-2000:] + done.stderr[-3000:]
     passed = re.findall(r"^ok \d+", done.stdout, re.M)
     failed = {int(n) for n in re.findall(r"^not ok (\d+)", done.stdout, re.M)}
     plan = re.search(r"^1\.\.(\d+)", done.stdout, re.M)
-    assert plan and int(plan.group(1)) == len(passed) + len(failed) > 0, report
+    assert plan and (last or int(plan.group(1))) == len(passed) + len(failed) > 0, report
     assert failed == expected, report

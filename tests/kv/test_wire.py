@@ -54,6 +54,23 @@ def test_memcached_too_large_is_skipped(kv):
         c.expect(b"SERVER_ERROR object too large for cache\r\nMN\r\n")
 
 
+@pytest.mark.parametrize("request_line, left", [
+    (b"set k 0 0 %d\r\n", b"END\r\n"), (b"set k 0 0 %d noreply\r\n", b"END\r\n"), (b"ms k %d\r\n", b"END\r\n"),
+    (b"ms k %d MS\r\n", b"END\r\n"), (b"add k 0 0 %d\r\n", None), (b"replace k 0 0 %d\r\n", None), (b"append k 0 0 %d\r\n", None),
+    (b"ms k %d MR\r\n", None)])
+def test_memcached_too_large_leaves_no_stale_value(kv, request_line, left):
+    """What was to be replaced whatever it was is gone, as in memcached; a conditional store leaves it."""
+    size = (1 << 20) + 1
+    with kv.raw("mc") as c:
+        c.send(b"set k 0 0 3\r\nold\r\n")
+        c.expect(b"STORED\r\n")
+        c.send(request_line % size + b"x" * size + b"\r\n")
+        if b"noreply" not in request_line:
+            c.expect(b"SERVER_ERROR object too large for cache\r\n")
+        c.send(b"get k\r\n")
+        c.expect(left or b"VALUE k 0 3\r\nold\r\nEND\r\n")
+
+
 def test_bare_newlines(kv):
     with kv.raw() as c, kv.raw("mc") as m:
         c.send(b"set a b\nget a\n")
