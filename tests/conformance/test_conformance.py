@@ -66,7 +66,7 @@ def server():
     process.stdout.close()
 
 
-@pytest.mark.parametrize("unit", ["type/string", "type/incr", "expire", "multi", "keyspace", "scan", "quit"])
+@pytest.mark.parametrize("unit", ["type/string", "type/incr", "expire", "multi", "keyspace", "scan", "quit", "protocol"])
 def test_redis(redis_tests, server, unit, tmp_path):
     patterns = skips().get(unit, [])
     (tmp_path / "skip").write_text("".join(f"/{p}\n" for p in patterns))
