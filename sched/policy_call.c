@@ -130,14 +130,20 @@ static void record_plan(struct policy_record *r, const struct policy_plan *plan)
     }
 }
 
+/* Whoever calls a function of the policy reads it once: another CPU may be changing it to one that does not have the function
+ * that the caller has just seen. */
 void policy_balance(const struct policy_view *view, struct policy_plan *plan, struct domain *d, struct cpu_sched *c)
 {
+    const struct policy *policy = READ_ONCE(d->policy);
+    plan->num_moves = 0;
+    if (unlikely(!policy->balance)) {
+        return;
+    }
     if (arch_recovery_set(&c->policy_recovery)) {
         policy_hung(c, d);
         plan->num_moves = 0;
         return;
     }
-    const struct policy *policy = READ_ONCE(d->policy);
     struct policy_view given = *view;
     struct policy_record *record = policy_record_call(c->cpu, policy, &given, plan->capacity);
     u32 tries = 0;
@@ -159,6 +165,11 @@ void policy_balance(const struct policy_view *view, struct policy_plan *plan, st
 void policy_pull_from(struct cpu_sched *c, struct policy_pull *pull, u64 now_ns)
 {
     struct domain *d = domain_of(c->cpu);
+    const struct policy *policy = READ_ONCE(d->policy);
+    *pull = (struct policy_pull){ .from = POLICY_NO_CPU };
+    if (unlikely(!policy->idle_pull)) {
+        return;
+    }
     u64 idle = READ_ONCE(d->idle);
     struct policy_view view = {
         .now_ns = now_ns,
@@ -174,7 +185,6 @@ void policy_pull_from(struct cpu_sched *c, struct policy_pull *pull, u64 now_ns)
         *pull = (struct policy_pull){ .from = POLICY_NO_CPU };
         return;
     }
-    const struct policy *policy = READ_ONCE(d->policy);
     struct policy_record *record = policy_record_call(c->cpu, policy, &view, 0);
     u32 tries = 0;
     policy_enter(c, now_ns);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from weir_guest import END_LIMIT, REPLY_LIMIT, TOP, WEIR
 
 GUEST_APPEND = "http.write=1"
+SWITCHES = 300
 REPLAY = os.path.join(TOP, "build", "weir-replay")
 SAMPLE = re.compile(r'^[a-zA-Z_:][a-zA-Z0-9_:]*(\{[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\.)*"'
                     r'(,[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\.)*")*\})? [-+]?([0-9.]+(e[-+]?[0-9]+)?|NaN|Inf)$')
@@ -69,10 +71,29 @@ def load(guest, done):
             for sock in sockets:
                 left = 7 * LOAD_BATCH
                 while left:
-                    left -= len(sock.recv(left))
+                    part = sock.recv(left)
+                    if not part:
+                        return  # the guest has ended: the test's own questions will tell
+                    left -= len(part)
     finally:
         for sock in sockets:
             sock.close()
+
+
+def test_policy_is_switched_under_load(guest):
+    """A CPU that has just seen a policy with a function must not call it in one without."""
+    done, names = threading.Event(), random.Random(1)
+    clients = [threading.Thread(target=load, args=(guest, done)) for _ in range(2)]
+    for client in clients:
+        client.start()
+    for _ in range(SWITCHES):
+        name = names.choice(["none", "flow", "flow"])
+        assert json.loads(guest.http("/sched", data=b"policy=" + name.encode()))["policy"] == name
+    done.set()
+    for client in clients:
+        client.join()
+    assert guest.ask("resp", b"PING\r\n", 7) == b"+PONG\r\n"
+    assert json.loads(guest.http("/sched", data=b"policy=drain"))["policy"] == "drain"
 
 
 @pytest.mark.parametrize("policy, wanted", [
