@@ -4,6 +4,7 @@
 #include "core/kern/grant.h"
 #include "core/kern/http_pages.h"
 #include "core/kern/obs/obs.h"
+#include "core/kern/obs/query.h"
 #include "core/kern/report.h"
 #include "sched/sched.h"
 
@@ -162,6 +163,8 @@ const char *http_status_text(int status)
         return "Conflict";
     case 413:
         return "Content Too Large";
+    case 411:
+        return "Length Required";
     case 414:
         return "URI Too Long";
     case 431:
@@ -201,7 +204,7 @@ static void answer_post(const struct page *page, const struct http_request *requ
         out->status = 403;
         out->type = PLAIN;
         text_add(&out->body, "the port is read-only: boot with http.write=1\n");
-    } else {
+    } else if (query_unique(request, out)) {
         page->post(request, out);
     }
 }

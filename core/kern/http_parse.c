@@ -2,7 +2,7 @@
 #include "core/base/string.h"
 #include "core/kern/http_parse.h"
 
-enum { MORE = 0, OK = 200, BAD = 400, TOO_LARGE = 413, LONG_TARGET = 414, MANY_HEADERS = 431, VERSION = 505 };
+enum { MORE = 0, OK = 200, BAD = 400, NO_LENGTH = 411, TOO_LARGE = 413, LONG_TARGET = 414, MANY_HEADERS = 431, VERSION = 505 };
 
 /* Length of the line without its end; *next: where the next one starts. -1: not complete. */
 static i64 line_end(const char *data, size_t n, size_t *next)
@@ -21,19 +21,29 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
+/* Does the header line begin with this name, given in small letters with its colon? */
+static bool is_header(const char *line, size_t n, const char *name)
+{
+    size_t len = strlen(name);
+    if (n < len) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (lower(line[i]) != name[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Value of a "content-length" header in [line, line + n): -1 if it is another one, -2 if it is no number. */
 static i64 content_length(const char *line, size_t n)
 {
     static const char name[] = "content-length:";
     size_t len = sizeof(name) - 1;
     u64 value;
-    if (n < len) {
+    if (!is_header(line, n, name)) {
         return -1;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (lower(line[i]) != name[i]) {
-            return -1;
-        }
     }
     while (len < n && (line[len] == ' ' || line[len] == '\t')) {
         len++;
@@ -150,7 +160,7 @@ static int parse_request_line(char *line, size_t n, struct http_request *out, ch
 int http_parse(char *data, size_t n, size_t room, struct http_request *out)
 {
     size_t at = 0, next;
-    i64 body = 0, len;
+    i64 body = 0, told = -1, len;
     char *query = NULL;
     size_t query_len = 0;
     memset(out, 0, sizeof(*out));
@@ -164,10 +174,14 @@ int http_parse(char *data, size_t n, size_t room, struct http_request *out)
     }
     while ((len = line_end(data + at, n - at, &next)) > 0) {
         i64 value = content_length(data + at, (size_t)len);
-        if (value == -2) {
-            return BAD;
+        if (value == -2 || (value >= 0 && told >= 0 && value != told)) {
+            return BAD; /* no number, or two that differ: where the body ends is anybody's guess */
         }
-        body = value >= 0 ? value : body;
+        if (is_header(data + at, (size_t)len, "transfer-encoding:")) {
+            return NO_LENGTH;
+        }
+        told = value >= 0 ? value : told;
+        body = MAX(told, 0);
         at += next;
     }
     if (len < 0) {

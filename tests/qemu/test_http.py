@@ -145,6 +145,8 @@ def test_threads_have_states_and_stacks(guest):
     ("/sched", b"policy=nosuch", 400),
     ("/sched", b"interval_ms=0", 400),
     ("/sched", b"color=blue", 400),
+    ("/sched", b"policy=drain&policy=flow", 400),
+    ("/grant", b"cpus=1&cpus=2", 400),
 ])
 def test_refused(guest, path, data, code):
     with pytest.raises(urllib.error.HTTPError) as caught:

@@ -138,19 +138,29 @@ static bool given_before(const struct http_request *request, u32 i)
     return false;
 }
 
+bool query_unique(const struct http_request *request, struct http_answer *out)
+{
+    for (u32 i = 0; i < request->num_params; i++) {
+        if (given_before(request, i)) {
+            out->status = 400;
+            out->type = "text/plain; charset=utf-8";
+            text_add(&out->body, "%.40s: given twice\n", request->params[i].name);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool query_parse(const struct http_request *request, const struct query_param *params, u32 n, struct http_answer *out)
 {
+    if (!query_unique(request, out)) {
+        return false;
+    }
     for (u32 i = 0; i < request->num_params; i++) {
         const struct http_param *given = &request->params[i];
         u32 k = 0;
         while (k < n && strcmp(params[k].name, given->name) != 0) {
             k++;
-        }
-        if (given_before(request, i)) {
-            out->status = 400;
-            out->type = "text/plain; charset=utf-8";
-            text_add(&out->body, "%.40s: given twice\n", given->name);
-            return false;
         }
         if (k < n && set_value(&params[k], given->value)) {
             continue;

@@ -19,6 +19,8 @@ struct query_param {
     u64 *value;               /* holds the default; changed if the parameter is there */
 };
 
+/* False: a parameter is given twice, and out is the 400 that says which. */
+bool query_unique(const struct http_request *request, struct http_answer *out);
 /* False: out is the 400 that says what was expected. */
 bool query_parse(const struct http_request *request, const struct query_param *params, u32 n, struct http_answer *out);
 /* A set of words as in QUERY_SET; false: an unknown word. */

@@ -52,6 +52,9 @@ static void bodies(void **state)
     assert_int_equal(parse("POST /sched HTTP/1.1\r\nContent-Length: 14\r\n\r\npolicy=legacy"), 0);
     assert_int_equal(parse("POST /sched HTTP/1.1\r\nContent-Length: 99999\r\n\r\n"), 413);
     assert_int_equal(parse("POST /sched HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), 400);
+    assert_int_equal(parse("POST /sched HTTP/1.1\r\nContent-Length: 3\r\ncontent-length: 3\r\n\r\na=b"), 200);
+    assert_int_equal(parse("POST /sched HTTP/1.1\r\nContent-Length: 3\r\ncontent-length: 4\r\n\r\na=bc"), 400);
+    assert_int_equal(parse("POST /sched HTTP/1.1\r\ntransfer-Encoding: chunked\r\n\r\n3\r\na=b\r\n0\r\n\r\n"), 411);
     assert_int_equal(parse("POST /sched HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"), 400);
 }
 
