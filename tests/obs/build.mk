@@ -17,6 +17,6 @@ build/obs/waits-stripped: build/apps/obs-waits
 .PHONY: test-obs
 TEST_TIERS += obs
 # The debug kernel, as for the tests under QEMU.
-test-obs: build/obs/waits-stripped build/apps/kv ## pages that look into a running guest; T=file.py, T=file.py::test or T=words
+test-obs: build/obs/waits-stripped build/apps/kv build/sim/weir-sim ## pages that look into a running guest; T=file.py, T=file.py::test or T=words
 	@$(MAKE) BUILD=debug kernel
 	@$(PYTHON) scripts/test-pytest obs tests/obs $(if $(T),'$(T)')

@@ -2,16 +2,19 @@
 
 import http.client
 import json
+import os
 import re
 import socket
+import subprocess
 import urllib.error
 
 import pytest
 
 import chrome_trace
 import prometheus
-from weir_guest import REPLY_LIMIT, wait_until
+from weir_guest import REPLY_LIMIT, TOP, wait_until
 
+SIM = os.path.join(TOP, "build", "sim", "weir-sim")
 CPUS = 4
 GUEST_OPTIONS = ["--smp", str(CPUS)]
 GUEST_APPEND = "env.KV_SHARDS=1 env.KV_LOCK_STATS=1"
@@ -63,6 +66,24 @@ def test_trace(guest, load):
     names = {e["name"] for e in trace["traceEvents"]}
     assert {"running", "runnable", "blocked: socket", "idle", "kv-conn", "receive", "send", "wake"} <= names, sorted(names)
     assert not any(name.startswith("thread ") for name in names)
+
+
+def test_trace_replays_in_the_simulator(guest, load, tmp_path):
+    """weir-sim --workload trace: takes a guest's own trace; the same threads run there, about as much."""
+    wait_until(lambda: load[0] > 20, "requests")
+    path, table = tmp_path / "trace.json", tmp_path / "points.json"
+    path.write_text(page(guest, "/trace?seconds=0.3"))
+    runs = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X" and "thread" in e.get("args", {})]
+    span = max(e["ts"] + e["dur"] for e in runs) - min(e["ts"] for e in runs)
+    busy = sum(e["dur"] for e in runs) / (CPUS * span)
+    done = subprocess.run([SIM, "--workload", f"trace:{path}", "--cpus", str(CPUS), "--policy", "drain,flow", "--json", str(table)],
+                          capture_output=True, text=True, timeout=PAGE_LIMIT, check=False)
+    assert done.returncode == 0, done.stderr
+    points = {p["policy"]: p for p in json.loads(table.read_text())["points"]}
+    assert {"ideal", "drain", "flow"} <= set(points)
+    assert points["flow"]["conns"] == len({e["args"]["thread"] for e in runs})
+    # What a thread waited for a CPU in the guest it need not wait there, so that it may come round more often.
+    assert busy / 2 < 1 - points["ideal"]["idle_share"] < 2 * busy + 0.05
 
 
 def test_trace_by_category(guest, load):

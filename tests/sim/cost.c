@@ -37,6 +37,13 @@ int sim_cost_set(struct sim_cost *cost, const char *setting)
     return -1;
 }
 
+void sim_cost_harness(struct sim_cost *cost)
+{
+#define X(field, value) cost->field = (value);
+    SIM_HARNESS_COSTS(X)
+#undef X
+}
+
 void sim_cost_list(void)
 {
 #define X(field, def, what) printf("%-16s %6d  %s\n", #field, def, what);

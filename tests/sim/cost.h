@@ -28,7 +28,12 @@
     X(rx_packet_ns,   1500, "receive path per packet: driver, TCP input, socket; interrupt context")                     \
     X(handler_ns,     4500, "a request from the handler's first instruction to its last: read, command, write, TX")      \
     X(wire_ns,        5000, "one way between client and guest")                                                          \
-    X(client_ns,      2000, "client: from reply to next request")
+    X(client_ns,       500, "client: from a reply that has been received to the next request, on a CPU of its own")      \
+    X(client_more_ns,    0, "... in addition where several connections share the CPU")
+
+/* The same for the generator and the wire of the harness (tests/bench), fitted to its sweep in docs/benchmarks.md: a generator's
+ * CPU is busy for 4.3 us a request with one connection, for 6 to 7 us with several.  --harness sets them. */
+#define SIM_HARNESS_COSTS(X) X(wire_ns, 100) X(client_ns, 2900) X(client_more_ns, 2500)
 
 struct sim_cost {
 #define X(name, value, what) uint64_t name;
@@ -47,5 +52,6 @@ extern const struct sim_cost sim_cost_default;
 /* Sets one figure by "name=ns".  0, or -1 if there is no such name or the value is not a number. */
 int sim_cost_set(struct sim_cost *cost, const char *setting);
 void sim_cost_list(void);
+void sim_cost_harness(struct sim_cost *cost);
 
 #endif

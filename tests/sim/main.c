@@ -34,6 +34,7 @@ struct options {
 };
 
 static const struct workload *const workloads[] = {&wl_server, &wl_closed, &wl_open, &wl_spinners, &wl_pipeline};
+#define QUEUE_PER_CPU UINT32_MAX
 #define NUM_WORKLOADS (sizeof(workloads) / sizeof(workloads[0]))
 
 static void usage(FILE *f)
@@ -59,6 +60,8 @@ static void usage(FILE *f)
                "  --rx-batch N             packets of one receive pass (1: a wakeup flush per packet)\n"
                "  --warmup MS --measure MS simulated time before and in the measurement\n"
                "  --cost NAME=NS           change the cost model; --list-costs shows it\n"
+               "  --harness                server as make bench measures it: its wire and generator, a receive path per CPU,\n"
+               "                           20 ms of warm-up, 40 ms measured (options after it change that)\n"
                "  --fault NAME             inject a fault of the mechanism: drop-ipi, no-slice, early-run,\n"
                "                           ignore-affinity, pull-last\n"
                "  --compare                run none, legacy, drain and flow besides\n"
@@ -165,7 +168,7 @@ static uint32_t parse_fault(const char *name)
 enum option_id {
     OPT_POLICY = 256, OPT_CPUS, OPT_WORKLOAD, OPT_SEED, OPT_CONNS, OPT_QUEUES, OPT_SERVICE, OPT_THINK, OPT_LOAD, OPT_INTERVAL,
     OPT_RX_BATCH, OPT_WARMUP, OPT_MEASURE, OPT_COST, OPT_FAULT, OPT_NO_IDEAL, OPT_COMPARE, OPT_JSON, OPT_CSV, OPT_TRACE, OPT_SVG,
-    OPT_LIST_POLICIES, OPT_LIST_COSTS, OPT_PASS_COST, OPT_HELP,
+    OPT_LIST_POLICIES, OPT_LIST_COSTS, OPT_PASS_COST, OPT_HARNESS, OPT_HELP,
 };
 
 static const struct option long_options[] = {
@@ -176,7 +179,8 @@ static const struct option long_options[] = {
     {"measure", 1, NULL, OPT_MEASURE}, {"cost", 1, NULL, OPT_COST}, {"fault", 1, NULL, OPT_FAULT},
     {"no-ideal", 0, NULL, OPT_NO_IDEAL}, {"compare", 0, NULL, OPT_COMPARE}, {"json", 1, NULL, OPT_JSON}, {"csv", 1, NULL, OPT_CSV},
     {"trace", 1, NULL, OPT_TRACE}, {"svg", 1, NULL, OPT_SVG}, {"list-policies", 0, NULL, OPT_LIST_POLICIES},
-    {"list-costs", 0, NULL, OPT_LIST_COSTS}, {"pass-cost", 0, NULL, OPT_PASS_COST}, {"help", 0, NULL, OPT_HELP}, {NULL, 0, NULL, 0},
+    {"list-costs", 0, NULL, OPT_LIST_COSTS}, {"pass-cost", 0, NULL, OPT_PASS_COST},
+    {"harness", 0, NULL, OPT_HARNESS}, {"help", 0, NULL, OPT_HELP}, {NULL, 0, NULL, 0},
 };
 
 static void parse_lists(struct options *o, int id, char *arg)
@@ -210,6 +214,12 @@ static void parse_point(struct options *o, int id, char *arg)
     case OPT_WARMUP: p->warmup_ns = number("warmup", arg, 0, 1000000) * 1000000ull; break;
     case OPT_MEASURE: p->measure_ns = number("measure", arg, 1, 1000000) * 1000000ull; break;
     case OPT_FAULT: p->faults |= parse_fault(arg); break;
+    case OPT_HARNESS:
+        sim_cost_harness(&p->cost);
+        p->queues = QUEUE_PER_CPU;
+        p->warmup_ns = 20000000;
+        p->measure_ns = 40000000;
+        break;
     case OPT_COST:
         if (sim_cost_set(&p->cost, arg) != 0) {
             die("--cost %s: want NAME=NS with a name of --list-costs and ns up to 1000000000", arg);
@@ -468,6 +478,9 @@ int main(int argc, char **argv)
     o.point = (struct point){.cpus = DEFAULT_CPUS, .seed = 1, .think = -1.0, .cost = sim_cost_default,
                              .warmup_ns = SIM_NEVER, .measure_ns = SIM_NEVER};
     parse(&o, argc, argv);
+    if (o.point.queues == QUEUE_PER_CPU) {
+        o.point.queues = o.point.cpus;
+    }
     if (o.point.queues > o.point.cpus) {
         die("--queues %u: at most one per CPU (%u)", o.point.queues, o.point.cpus);
     }
