@@ -45,6 +45,7 @@ def cases(nightly):
         Case("drain-overlapping", "drain.pml", "-DOVERLAP"),
         Case("flow", "flow.pml", ""),
         Case("flow-pulls-alone", "flow.pml", "-DSTRONG"),
+        Case("idle-last-look", "idle.pml", ""),
     ]
     out += [Case(f"wake-mutant-{m}", "wake.pml", f"{FULL} -DMUTANT={m}", broken=True) for m in range(1, 16)]
     out += [Case("wake-mutant-16", "wake.pml", f"{LIVE} -DMUTANT=16", broken=True, live=True)]
@@ -52,6 +53,7 @@ def cases(nightly):
     out += [Case("drain-mutant-4", "drain.pml", "-DOVERLAP -DMUTANT=4", broken=True)]
     out += [Case(f"flow-mutant-{m}", "flow.pml", f"-DMUTANT={m}", broken=True) for m in (1, 2, 3)]
     out += [Case(f"flow-mutant-{m}", "flow.pml", f"-DSTRONG -DMUTANT={m}", broken=True) for m in (4, 5)]
+    out += [Case(f"idle-mutant-{m}", "idle.pml", f"-DMUTANT={m}", broken=True) for m in (1, 2, 3, 4)]
     if nightly:
         out += [
             Case("wake-3-cpus-migrate", "wake.pml", "-DNT=2 -DNC=3 -DMIGRATE"),
