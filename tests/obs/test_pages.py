@@ -12,6 +12,7 @@ import pytest
 
 import chrome_trace
 import prometheus
+from weirlib import placement
 from weir_guest import REPLY_LIMIT, TOP, wait_until
 
 SIM = os.path.join(TOP, "build", "sim", "weir-sim")
@@ -82,6 +83,9 @@ def test_trace_replays_in_the_simulator(guest, load, tmp_path):
     points = {p["policy"]: p for p in json.loads(table.read_text())["points"]}
     assert {"ideal", "drain", "flow"} <= set(points)
     assert points["flow"]["conns"] == len({e["args"]["thread"] for e in runs})
+    figures = placement.read(path)
+    assert figures["cpus"] == CPUS and figures["wakeups"] > 0 and 0 <= figures["idle_overloaded_share"] <= 1
+    assert figures["runs_per_second"] * span / 1e6 == pytest.approx(len(runs), rel=0.5)
     # What a thread waited for a CPU in the guest it need not wait there, so that it may come round more often.
     assert busy / 2 < 1 - points["ideal"]["idle_share"] < 2 * busy + 0.05
 
