@@ -272,46 +272,81 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* A random item of a shard that has some: a random bucket, then the first live item from there on. */
-static bool random_in(struct shard *s, uint64_t dice, const struct op *op, store_fn fn, void *ctx)
+static bool live(const struct item *it, const struct op *op)
 {
-    size_t n = table_buckets(&s->table);
-    unsigned len;
+    return !it->expire_ms || it->expire_ms > op->now_ms;
+}
 
-    for (size_t i = 0; i < n; i++) {
-        struct item *head = table_bucket(&s->table, (dice + i) % n);
+/* One of the live items of a bucket, each as likely; NULL if there are none. */
+static struct item *random_of(struct item *head, uint64_t dice, const struct op *op)
+{
+    unsigned len = 0;
 
-        len = 0;
-        for (struct item *it = head; it; it = it->next) {
-            len += !it->expire_ms || it->expire_ms > op->now_ms;
-        }
-        if (len == 0) {
-            continue;
-        }
-        len = (unsigned)((dice >> 32) % len);
-        for (struct item *it = head; it; it = it->next) {
-            if ((!it->expire_ms || it->expire_ms > op->now_ms) && len-- == 0) {
-                fn(ctx, s, it);
-                return true;
-            }
+    for (struct item *it = head; it; it = it->next) {
+        len += live(it, op);
+    }
+    len = len ? (unsigned)(dice % len) + 1 : 0;
+    for (struct item *it = head; it; it = it->next) {
+        if (live(it, op) && --len == 0) {
+            return it;
         }
     }
-    return false;
+    return NULL;
+}
+
+/* A random live item of a shard. Buckets are drawn until one has something, so that an item behind empty buckets is no
+ * likelier than others; only where they are that sparse does the search go on from bucket to bucket. */
+static struct item *random_in(struct shard *s, uint64_t dice, const struct op *op)
+{
+    size_t n = table_buckets(&s->table), at = 0;
+    struct item *it = NULL;
+
+    for (unsigned i = 0; i < KV_RANDOM_DRAWS && !it; i++) {
+        dice = mix(dice + 1);
+        at = dice % n;
+        it = random_of(table_bucket(&s->table, at), dice >> 32, op);
+    }
+    for (size_t i = 0; i < n && !it; i++) {
+        it = random_of(table_bucket(&s->table, (at + i) % n), dice >> 32, op);
+    }
+    return it;
+}
+
+/* A shard by lot, each as likely as it has items; the next ones in turn should it be empty by then. */
+static unsigned random_shard(const struct op *op, uint64_t dice)
+{
+    size_t seen = 0;
+    unsigned chosen = 0;
+
+    for (unsigned i = 0; i < op->st->nshards; i++) {
+        size_t used = op_lock_shard(op, i)->table.used;
+
+        op_unlock_shard(op, i);
+        seen += used;
+        dice = mix(dice + 1);
+        if (used && dice % seen < used) {
+            chosen = i;
+        }
+    }
+    return chosen;
 }
 
 bool store_random(const struct op *op, store_fn fn, void *ctx)
 {
     static _Atomic uint64_t draws;
     uint64_t dice = mix(clock_mono_ns() + atomic_fetch_add(&draws, 0x9e3779b97f4a7c15ull));
-    unsigned first = (unsigned)(dice >> 20);
-    bool found = false;
+    unsigned first = random_shard(op, dice);
+    struct item *it = NULL;
 
-    for (unsigned i = 0; i < op->st->nshards && !found; i++) {
+    for (unsigned i = 0; i < op->st->nshards && !it; i++) {
         unsigned at = (first + i) & (op->st->nshards - 1);
         struct shard *s = op_lock_shard(op, at);
 
-        found = s->table.used && random_in(s, dice, op, fn, ctx);
+        it = s->table.used ? random_in(s, dice, op) : NULL;
+        if (it) {
+            fn(ctx, s, it);
+        }
         op_unlock_shard(op, at);
     }
-    return found;
+    return it != NULL;
 }

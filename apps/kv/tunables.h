@@ -57,6 +57,9 @@
 /* Growth after which the soft level is looked up again, and what it stays below memory.high for blocks that are kept, bytes. */
 #define KV_LEVEL_STEP   (1024u * 1024u)
 #define KV_LEVEL_MARGIN (2u * 1024u * 1024u)
+/* Buckets drawn for a random item before they are gone through in turn: a table that is not about to shrink has an item in
+ * every eighth, and misses so often once in 30 million times. */
+#define KV_RANDOM_DRAWS 128u
 /* Maintenance period while something has an expiry time, milliseconds. */
 #define KV_MAINT_MS 100
 /* Buckets examined under one hold of a shard's lock by the active expiry. */

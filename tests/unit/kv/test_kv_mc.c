@@ -159,6 +159,9 @@ static void limits(void **state)
     assert_int_equal(h.srv.count.over_key, 2);
     sprintf(p, "set a 0 0 1000\r\n%01000d\r\nset a 0 0 1001\r\n%01001d\r\nmn\r\n", 0, 0);
     expect(c, p, "STORED\r\nSERVER_ERROR object too large for cache\r\nMN\r\n");
+    expect(c, "get a\r\n", "END\r\n"); /* the value that was to be replaced is gone */
+    sprintf(p, "set a 0 0 1000\r\n%01000d\r\n", 0);
+    expect(c, p, "STORED\r\n");
     expect(c, "append a 0 0 1\r\nx\r\nmg a s\r\n",
            "SERVER_ERROR object too large for cache\r\nHD s1000\r\n");
     assert_int_equal(h.srv.count.over_value, 1);

@@ -485,6 +485,44 @@ static void iteration(void **state)
     close_store();
 }
 
+static void count_name(void *ctx, struct shard *s, struct item *it)
+{
+    int *counts = ctx;
+
+    (void)s;
+    counts[item_key(it)[4] - '0']++;
+}
+
+/* Every key is drawn about as often, however the keys lie: two that are neighbours in a table or shards that are. */
+static void random_is_fair(void **state)
+{
+    char name[32];
+
+    (void)state;
+    for (unsigned shards = 1; shards <= 64; shards *= 8) {
+        for (int keys = 2; keys <= 8; keys += 6) {
+            for (int trial = 0; trial < 20; trial++) {
+                int counts[10] = {0};
+
+                open_store(shards, 0, EVICT_NONE);
+                st.secret[0] = (uint64_t)trial; /* other places each time */
+                for (int i = 0; i < keys; i++) {
+                    snprintf(name, sizeof(name), "key:%d", i);
+                    assert_true(put(name, 1, 'v'));
+                }
+                for (int i = 0; i < 200 * keys; i++) {
+                    assert_true(store_random(&op, count_name, counts));
+                }
+                for (int i = 0; i < keys; i++) {
+                    /* 200 on average; those that share a bucket get a part of its share */
+                    assert_in_range(counts[i], 40, 800);
+                }
+                close_store();
+            }
+        }
+    }
+}
+
 int kv_store_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +541,7 @@ int kv_store_tests(void)
         cmocka_unit_test(lock_sets_hold_and_release),
         cmocka_unit_test(lock_statistics_count),
         cmocka_unit_test(iteration),
+        cmocka_unit_test(random_is_fair),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
