@@ -150,6 +150,7 @@ def run(options):
     for service, port in wanted.items():
         if port == "off":
             raise WeirError(f"--{service} off: the proxy serves both protocols")
+    for service, port in wanted.items():
         if port:
             ports.check_free(service, port)
     guests = start_guests(options)
