@@ -14,6 +14,7 @@ import time
 
 from . import ports
 from .common import HOST_ADDRESS, POLL_INTERVAL, RUN_DIR, SHUTDOWN_TIMEOUT, TOP, WeirError, say
+from .guest import link_pid
 
 MOST_GUESTS = 64
 # Milliseconds: what the proxy waits for a guest's answer, and how long a guest that failed is left out before it is tried again.
@@ -163,10 +164,7 @@ def run(options):
         raise
     answer = {"pid": process.pid, **listen, "guests": guests, "log": os.path.join(directory, "nutcracker.log")}
     write_state(directory, {"pid": process.pid, "cluster": [g["pid"] for g in guests], "log": answer["log"], "exit": None})
-    link = os.path.join(RUN_DIR, str(process.pid))
-    if os.path.islink(link):
-        os.unlink(link)             # of an older process with that pid
-    os.symlink(os.path.basename(directory), link)
+    link_pid(process.pid, directory)
     print(json.dumps(answer), flush=True)
     return 0
 

@@ -72,6 +72,13 @@ def forget_old_runs():
             shutil.rmtree(path, ignore_errors=True)
 
 
+def link_pid(pid, run_dir):
+    """Makes a run known by the pid of its process. The link of an older run, whose pid the system has given out again, goes."""
+    new = os.path.join(run_dir, "link")
+    os.symlink(os.path.basename(run_dir), new)
+    os.replace(new, os.path.join(RUN_DIR, str(pid)))
+
+
 def read_state(run_dir):
     """state.json of a run, {} if there is none."""
     try:
@@ -142,7 +149,7 @@ class Guest:
                 self.process.wait()
                 raise WeirError(f"QEMU did not start: {self.qemu_words()}") from error
         self.write_state()
-        os.symlink(os.path.basename(self.dir), os.path.join(RUN_DIR, str(self.process.pid)))
+        link_pid(self.process.pid, self.dir)
 
     def qemu_words(self):
         """The last thing QEMU wrote to its standard error, in one line."""

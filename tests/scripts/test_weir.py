@@ -120,6 +120,17 @@ def test_old_runs_that_another_guest_removes_at_the_same_time(tmp_path, monkeypa
     assert sorted(path.name for path in tmp_path.iterdir() if not path.is_symlink()) == left[-5:]
 
 
+def test_a_pid_that_is_given_out_again(tmp_path, monkeypatch):
+    """The system wraps its pids round while old runs are kept: the newer run takes the name over."""
+    monkeypatch.setattr(guest, "RUN_DIR", str(tmp_path))
+    for name in ("older", "newer"):
+        run = tmp_path / name
+        run.mkdir()
+        guest.link_pid(4711, str(run))
+        assert (tmp_path / "4711").resolve() == run
+    assert sorted(os.listdir(tmp_path)) == ["4711", "newer", "older"] and not os.listdir(tmp_path / "newer")
+
+
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs, one of which is not granted")
 def test_affinity_is_handed_over(tmp_path):
     """Bound to one CPU, `weir run` says so and gives the emulator a quota of one CPU for its guest."""
